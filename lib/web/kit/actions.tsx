@@ -2,7 +2,7 @@
 // a time, is busy until they are answered, and shows why it failed. Buttons, forms, menus and keys all start actions.
 
 import { signal, useSignal } from '@preact/signals'
-import type { ComponentChildren } from 'preact'
+import type { ComponentChildren, RefObject } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import { DispatchRun } from '../../wire/calls/dispatch.ts'
 import { StartRun } from '../../wire/calls/runs.ts'
@@ -85,6 +85,29 @@ function useOnce(): (request: object) => string {
   }
 }
 
+/** An action whose button, or whose form, is shown. */
+interface ShownAction {
+  element: HTMLElement
+  /** The default is the text of the button. */
+  name?: string
+  about?: string | undefined
+  forbidden?: string | null
+  start(): void
+}
+
+/** For whoever starts an action by its name. */
+export const shownActions = new Set<ShownAction>()
+
+/** `find` is called once the element is there. */
+function useShown(find: () => ShownAction | null): void {
+  useLayoutEffect(() => {
+    const shown = find()
+    if (!shown) return
+    shownActions.add(shown)
+    return () => void shownActions.delete(shown)
+  })
+}
+
 /** How long the second button of a question does nothing, so that a double click does not answer it. */
 const ARMED_MS = 300
 
@@ -124,7 +147,8 @@ export function ActionButton(action: Action) {
     if (wasAsked.current && !asking.value) button.current?.focus()
     wasAsked.current = asking.value
   }, [asking.value])
-  if (forbidden !== null) return <Forbidden plain={plain} why={forbidden} name={children} />
+  useShown(() => button.current && { element: button.current, about: question, forbidden, start: () => start() })
+  if (forbidden !== null) return <Forbidden plain={plain} why={forbidden} name={children} button={button} />
   const act = () =>
     run(async send => {
       await action.send(send)
@@ -196,13 +220,24 @@ export function Undo() {
 }
 
 /** Shown to those who may not, so that they know that there is such a thing. It says whom to ask. */
-function Forbidden({ plain, why, name }: { plain: boolean; why: string; name: ComponentChildren }) {
+function Forbidden({
+  plain,
+  why,
+  name,
+  button,
+}: {
+  plain: boolean
+  why: string
+  name: ComponentChildren
+  button: RefObject<HTMLButtonElement | null>
+}) {
   const told = useSignal(false)
   return (
     <>
       <button
         type="button"
         class={plain ? 'plain' : ''}
+        ref={button}
         aria-disabled
         title={why}
         onClick={() => {
@@ -280,8 +315,13 @@ export function FormCard({
   children: ComponentChildren
 }) {
   const { busy, sending, error, run } = useAction()
+  const form = useRef<HTMLFormElement>(null)
+  useShown(() => {
+    const first = form.current?.querySelector<HTMLElement>('input, select, textarea, button')
+    return first ? { element: first, name: label, start() {} } : null
+  })
   return (
-    <form class="card" aria-label={label} onSubmit={handleSubmit(() => run(send))}>
+    <form class="card" aria-label={label} ref={form} onSubmit={handleSubmit(() => run(send))}>
       <h2>{label}</h2>
       <div class="row fields-row">
         <Refused.Provider value={error}>{children}</Refused.Provider>

@@ -11,6 +11,11 @@ export const showHelp = (): void => {
   helped.value = true
 }
 
+/** Whether what finds runs, pages and actions is open. */
+export const palette = signal(false)
+const isMac = /Mac|iPhone|iPad/.test(navigator.userAgent)
+export const PALETTE_KEY = isMac ? '⌘K' : 'Ctrl K'
+
 const OFF = 'cadre-keys-off'
 /** Whether single keys do something. Voice control types letters, so they can be turned off (WCAG 2.1.4). */
 const isOn = signal(localStorage.getItem(OFF) === null)
@@ -36,6 +41,11 @@ export function listen(pages: Record<string, string>): void {
   let prefix = ''
   document.addEventListener('keydown', event => {
     const { target, key } = event
+    if ((isMac ? event.metaKey : event.ctrlKey) && key.toLowerCase() === 'k' && !event.altKey && !event.shiftKey) {
+      event.preventDefault()
+      palette.value = true
+      return
+    }
     if (event.ctrlKey || event.metaKey || event.altKey) return
     if (key === 'Escape') {
       if (target instanceof HTMLElement) target.blur()
@@ -59,6 +69,7 @@ const common: Keys = {
 }
 
 const LIST = [
+  [PALETTE_KEY, 'a run, team, review, page or action'],
   ['/', 'search'],
   ['j k', 'next and previous row'],
   ['Enter', 'open the row'],

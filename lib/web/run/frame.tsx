@@ -4,11 +4,13 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { focusMain, Undo } from '../kit/actions.tsx'
 import { lost } from '../kit/connection.ts'
-import { showHelp } from '../kit/keys.tsx'
+import { PALETTE_KEY, palette, showHelp } from '../kit/keys.tsx'
+import { later } from '../kit/later.tsx'
 import { Empty } from '../kit/parts.tsx'
 import { route, subject, to } from '../kit/route.ts'
 import { When } from '../kit/time.tsx'
 import { mayNotify, useWaiting } from './reviews.tsx'
+import { knownTeams } from './runs.tsx'
 
 /** One entry of the table of pages. Its name is the first part of its address. */
 export interface Page {
@@ -24,6 +26,8 @@ export type Pages = Readonly<Record<string, Page>>
 /** The names of the pages by their keys. */
 export const keysOf = (pages: Pages): Record<string, string> =>
   Object.fromEntries(Object.entries(pages).flatMap(([name, { key }]) => (key ? [[key, name]] : [])))
+
+const Palette = later('palette', async () => (await import('../kit/palette.tsx')).Palette, 'div')
 
 export function PageBar({ pages, children }: { pages: Pages; children?: ComponentChildren }) {
   const [here = ''] = route.value.parts
@@ -52,11 +56,30 @@ export function PageBar({ pages, children }: { pages: Pages; children?: Componen
             </a>
           ))}
         </nav>
+        <button
+          type="button"
+          class="plain small"
+          aria-keyshortcuts="Control+K Meta+K"
+          onClick={() => {
+            palette.value = true
+          }}
+        >
+          Find <kbd>{PALETTE_KEY}</kbd>
+        </button>
         <button type="button" class="plain small" onClick={showHelp}>
           Keys
         </button>
         {children}
       </header>
+      {palette.value && (
+        <Palette
+          pages={pages}
+          teamsOf={knownTeams}
+          close={() => {
+            palette.value = false
+          }}
+        />
+      )}
       <Lost />
       <Undo />
     </>
