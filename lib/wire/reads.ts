@@ -27,6 +27,7 @@ const READS = [
   'history',
   'team',
   'phases',
+  'files',
   'logs',
 ] as const
 
