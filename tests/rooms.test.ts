@@ -122,6 +122,7 @@ const DOORS: Readonly<Record<string, string | null>> = {
   'lib/web/kit': null,
   'lib/web/run': null,
   'lib/web/run/log': null,
+  'lib/web/teams': null,
   'lib/web/triggers': null,
   'lib/wire': null,
   'lib/wire/calls': null,

@@ -19,6 +19,7 @@ const READS = [
   'preview',
   'firings',
   'queue',
+  'stats',
   'hub',
   'log',
   'stream',
@@ -27,7 +28,6 @@ const READS = [
   'history',
   'team',
   'phases',
-  'files',
   'logs',
 ] as const
 

@@ -129,7 +129,12 @@ export function teams(hub: Hub) {
     answer(GetPackage, async ({ body, caller }) => {
       const row = await readable(caller, body.team)
       const { inputs, environments, dependencies } = row
-      return { ...packageRecord(row), inputs, ...(environments && { environments }), dependencies }
+      const [publisher] = await store.db
+        .select({ username: store.users.username })
+        .from(store.users)
+        .where(eq(store.users.id, row.published_by))
+      const published_by = publisher?.username ?? null
+      return { ...packageRecord(row), published_by, inputs, ...(environments && { environments }), dependencies }
     }),
     answer(ListVersions, async ({ body, caller }) => {
       await caller.scope({ slug: scopeSlugOf(body.team) }).catch(asMissing(body.team))

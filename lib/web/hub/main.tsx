@@ -31,11 +31,13 @@ import { TriggersPage } from './triggers.tsx'
 const Audit = later('audit', async () => (await import('./audit.tsx')).Audit)
 const Packages = later('packages', async () => (await import('./packages.tsx')).Packages)
 const PackagePage = later('package', async () => (await import('./packages.tsx')).PackagePage)
+const Teams = later('teams', async () => (await import('./teams.tsx')).Teams)
 const Tokens = later('tokens', async () => (await import('./people/tokens.tsx')).Tokens)
 
 const PAGES: Pages = {
   runs: { title: 'Runs', key: 'r', show: id => (id === undefined ? <Runs /> : <RunPage key={id} id={id} />) },
   reviews: { title: 'Reviews', key: 'v', show: () => <Reviews /> },
+  teams: { title: 'Teams', key: 'e', show: () => <Teams /> },
   dispatch: {
     title: 'Dispatch',
     key: 'n',

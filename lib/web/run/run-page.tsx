@@ -45,6 +45,7 @@ export function whatStops(live: Live): string {
   return now.length === 0 ? `${rule}.` : `${rule}: now ${now.join(', ')}.`
 }
 
+const History = later('history', async () => (await import('../teams/history.tsx')).RunHistory, 'div')
 const Tree = later('tree', async () => (await import('./tree.tsx')).Tree, 'div')
 const Logs = later('logs', async () => (await import('./logs.tsx')).Logs, 'div')
 const Files = later('files', async () => (await import('./files.tsx')).Files, 'div')
@@ -117,6 +118,7 @@ export function RunTabs({
   return (
     <main>
       {head({ live, run })}
+      {run.parent_run_id === null && <History run={run} />}
       <Failure of={live.error.value} />
       {!live.connected.value && (
         <div class="notice awaiting_input" role="status">

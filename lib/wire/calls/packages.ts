@@ -42,6 +42,9 @@ export const GetPackage = call('/v1/teams/get', {
   hub: { user: READ },
   body: closed({ team: TeamRef }),
   data: withMore(Package, {
+    published_by: Type.Optional(
+      nullable(AnyText, { description: 'The user name of who published it. Null when the account is gone.' }),
+    ),
     inputs: Type.Unsafe<Field[]>(Type.Array(Type.Record(Type.String(), Type.Unknown()))),
     environments: Type.Optional(
       Type.Unsafe<Environments>(
