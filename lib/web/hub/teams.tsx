@@ -4,6 +4,7 @@ import { ListHubRunTeams } from '../../wire/calls/hub-runs.ts'
 import { GetPackage, GetReach } from '../../wire/calls/packages.ts'
 import { ListRealmTeams } from '../../wire/calls/realms.ts'
 import type { Realm } from '../../wire/records/hub-records.ts'
+import type { Reach } from '../../wire/records/packages.ts'
 import { Cards, List, useList } from '../kit/lists.tsx'
 import { useLoaded } from '../kit/parts.tsx'
 import { to, withQuery } from '../kit/route.ts'
@@ -86,11 +87,24 @@ async function allOf(
   }
 }
 
+const reaches = new Map<string, Promise<Reach>>()
+let lastReach: Promise<unknown> = Promise.resolve()
+
+/** A hub reads a few packages at once for a user, and refuses more. So one is asked for after the other, and each once. */
+function reachOf(version: string): Promise<Reach> {
+  const known = reaches.get(version)
+  if (known) return known
+  const found = lastReach.then(() => hub(GetReach, { team: version }))
+  lastReach = found.catch(() => reaches.delete(version))
+  reaches.set(version, found)
+  return found
+}
+
 /** Who published it, and what it writes. Nothing of it where the user may not see the package. */
 function Published({ team, realm }: { team: string; realm: Realm }) {
   const { data } = useLoaded(`package ${team}`, async () => {
-    const [found, reach] = await Promise.all([hub(GetPackage, { team }), hub(GetReach, { team })])
-    return { found, reach }
+    const found = await hub(GetPackage, { team })
+    return { found, reach: await reachOf(`${team}@${found.version}`) }
   })
   return (
     <>

@@ -30,7 +30,7 @@ export function RunHistory({ run }: { run: RunDetailView }) {
   })
   const told = data?.runs.find(each => each.run_id === run_id)
   return (
-    <section class="history small" aria-label="The runs before it">
+    <section class="history small" aria-label="History">
       {data && told && (
         <>
           <Strip runs={data.runs} here={run_id} />

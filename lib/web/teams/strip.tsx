@@ -17,7 +17,7 @@ interface StripRun {
 /** `runs`: newest first. `here`: the run whose page this is. */
 export function Strip({ runs, here }: { runs: readonly StripRun[]; here?: string }) {
   return (
-    <ol class="strip" aria-label="Last runs, the newest at the end">
+    <ol class="strip" aria-label="States, the newest at the end">
       {runs.toReversed().map(run => (
         <li key={run.run_id}>
           <a href={to('runs', run.run_id)} title={aboutOf(run)} aria-current={run.run_id === here ? 'page' : undefined}>
