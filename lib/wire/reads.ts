@@ -28,6 +28,7 @@ const READS = [
   'history',
   'team',
   'phases',
+  'files',
   'logs',
 ] as const
 

@@ -140,3 +140,31 @@ test('the folders are those of workspaces, and those of teams that ran', async (
   expect((await save(below)).status).toBe(403)
   expect((await save({ ...below, path: join(other, '..') })).status).toBe(403)
 })
+
+test('a draft is checked and planned before it is saved, with what stands on the disk beside it', async () => {
+  const path = await workspace({
+    'team.yml': ONE,
+    'below/team.yml': teamText('1.0.0').replace('@local/saved', '@local/below'),
+  })
+  const calling = `${ONE}  - { name: two, type: team, team: ./below }\n`
+  const draft = { path, files: { 'team.yml': calling } }
+  expect(await daemon.call('/v1/teams/validate', draft)).toMatchObject({ valid: true, phases: ['one', 'two'] })
+  const { team } = await daemon.call('/v1/teams/plan', draft)
+  expect(team.phases.map((each: { name: string }) => each.name)).toEqual(['one', 'two'])
+  const broken = { path, files: { 'team.yml': ONE.replace('agent: exec', 'agent: nothing') } }
+  for (const asked of ['validate', 'plan']) {
+    const { status, body } = await daemon.post(`/v1/teams/${asked}`, broken)
+    expect([status, body.error.details[0].message]).toEqual([400, expect.stringContaining('team.yml:4:25: ')])
+  }
+  // The disk has the text from before, and a file without a draft is the one of the disk.
+  expect(readFileSync(join(path, 'team.yml'), 'utf8')).toBe(ONE)
+  expect((await daemon.call('/v1/teams/validate', { path })).phases).toEqual(['one'])
+  for (const wrong of [
+    { path: join(path, 'team.yml'), files: broken.files },
+    { path: join(path, 'none'), files: broken.files },
+    { path: 'relative', files: broken.files },
+    { team: '@acme/x', files: broken.files },
+  ]) {
+    expect([wrong, (await daemon.post('/v1/teams/validate', wrong)).status]).toEqual([wrong, 400])
+  }
+})

@@ -33,13 +33,14 @@ import {
   missingLends,
   missingSecrets,
   missingSettings,
+  type Named,
   type RunRequest,
   type Stock,
   secretUsers,
 } from './start-run.ts'
 
 /** Throws `invalid_request` with every problem of the team. */
-export async function planRun(stock: Stock, request: RunRequest): Promise<Masked<Plan>> {
+export async function planRun(stock: Stock, request: RunRequest & Named): Promise<Masked<Plan>> {
   const bundle = await loadTeam(stock, request)
   const fields = bundle.team(bundle.root).inputs
   const { values, problems } = inputsFor(fields, request.inputs ?? {})

@@ -1,7 +1,7 @@
 // Starts a run: the team is read and checked with everything that it reaches. Everything that is missing (inputs,
 // settings of every agent at any depth, the workspace) is reported at once, before anything starts.
 
-import { isAbsolute } from 'node:path'
+import { isAbsolute, join, resolve } from 'node:path'
 import { CadreError, type Detail, isLasting } from '../../error.ts'
 import type { RunId } from '../../files/run-id.ts'
 import type { JsonObject } from '../../json.ts'
@@ -14,6 +14,7 @@ import {
   type Bundle,
   inputsFor,
   type LoadOptions,
+  loadBundle,
   secretReader,
   type Team,
   teamsOf,
@@ -21,7 +22,7 @@ import {
 import type { StartedBy } from '../../wire/records/started-by.ts'
 import type { Daemon } from './daemon.ts'
 import { type Chosen, environmentFor } from './environment.ts'
-import type { Namer } from './workspaces.ts'
+import { existingFolder, type Namer } from './workspaces.ts'
 
 export interface RunRequest {
   /** `@scope/name[@range]`. */
@@ -152,21 +153,29 @@ function namesIn(inputs: JsonObject): string {
   return names.length === 0 ? '' : `, inputs ${names.join(', ')}`
 }
 
+/** Which team is read: of a folder, texts that are not saved may take the place of its files, by their names. */
+export interface Named extends Pick<RunRequest, 'team' | 'path'> {
+  files?: Readonly<Record<string, string>>
+}
+
 /** The team that a request names. Throws `invalid_request` with every problem of its files, `not_found`. */
 export async function loadTeam(
   stock: Stock,
-  { team, path }: Pick<RunRequest, 'team' | 'path'>,
+  { team, path, files }: Named,
   besides?: LoadOptions['besides'],
 ): Promise<Bundle> {
   await stock.renewAgents?.()
   const resolve = (ref: string) => stock.packages.resolve(ref)
   const options = { agents: stock.catalogue, resolve, ...(besides && { besides }) }
+  if (team !== undefined && files)
+    throw new CadreError('invalid_request', '`files` are those of a `path`, not of a `team`')
   if ((team === undefined) === (path === undefined)) {
     throw new CadreError('invalid_request', 'expected either `team` (@scope/name) or `path`', {
       details: [{ path: '/team', message: 'set this, or `path`' }],
     })
   }
   if (path !== undefined) {
+    if (files && isAbsolute(path)) return loadBundle(path, { ...options, anyFile: true, readFile: drafts(path, files) })
     if (isAbsolute(path)) return stock.bundles.load(path, { ...options, anyFile: true })
     throw new CadreError('invalid_request', `${path} must be an absolute path`, {
       details: [{ path: '/path', message: 'must be an absolute path' }],
@@ -175,6 +184,16 @@ export async function loadTeam(
   const found = await stock.packages.resolve(team!)
   if (!found) throw new CadreError('not_found', `there is no team ${team} on this daemon or on its hub`)
   return stock.bundles.load(found, options)
+}
+
+/** Reads these texts in place of the files of a folder. Throws `invalid_request` where there is no folder. */
+function drafts(path: string, files: Readonly<Record<string, string>>): NonNullable<LoadOptions['readFile']> {
+  existingFolder(path, '/path')
+  const texts = new Map(Object.entries(files).map(([name, text]) => [join(resolve(path), name), text]))
+  return async (file, fromDisk) => {
+    const text = texts.get(file)
+    return text === undefined ? fromDisk() : new TextEncoder().encode(text)
+  }
 }
 
 /**

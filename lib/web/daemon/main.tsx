@@ -16,6 +16,7 @@ import { Settings } from './settings.tsx'
 import { Workspaces } from './workspaces.tsx'
 
 const PlanPage = later('plan', async () => (await import('./plan.tsx')).PlanPage)
+const EditPage = later('edit', async () => (await import('./edit.tsx')).EditPage)
 const Start = later('start', async () => (await import('./start.tsx')).Start)
 const Teams = later('teams', async () => (await import('./teams.tsx')).Teams)
 const TriggersPage = later('triggers', async () => (await import('./triggers.tsx')).TriggersPage)
@@ -26,6 +27,7 @@ const PAGES: Pages = {
   teams: { title: 'Teams', key: 'e', show: () => <Teams /> },
   start: { title: 'Start', key: 'n', show: (_, query) => <Start key={query.get('like')} /> },
   plan: { title: 'Plan', show: (_, query) => <PlanPage key={query.toString()} /> },
+  edit: { title: 'Edit', show: (_, query) => <EditPage key={query.toString()} path={query.get('path') ?? ''} /> },
   triggers: { title: 'Triggers', key: 'c', show: id => <TriggersPage id={id} /> },
   agents: { title: 'Agents', key: 'a', show: () => <Agents /> },
   workspaces: { title: 'Workspaces', key: 'w', show: () => <Workspaces /> },

@@ -18,6 +18,12 @@ export const teamRef = (typed: string) => (typed.startsWith('@') ? { team: typed
 export const planAddress = (team: string, inputs: JsonObject): string =>
   withQuery(to('plan'), { team, inputs: Object.keys(inputs).length > 0 ? JSON.stringify(inputs) : '' })
 
+/** Leads to the text of a team that has a folder on this machine. */
+export function EditLink({ team }: { team: string }) {
+  if (team === '' || team.startsWith('@')) return null
+  return <a href={withQuery(to('edit'), { path: team.replace(/\/team\.yml$/, '') })}>Edit the team</a>
+}
+
 /** The page `#/plan?team=…&inputs=…`. */
 export function PlanPage() {
   const { query } = route.value
@@ -38,9 +44,12 @@ export function PlanPage() {
             <code class="wrap">{team}</code>
           </p>
         </div>
-        <a class="button" href={withQuery(to('start'), { team })}>
-          Start it
-        </a>
+        <div class="row">
+          <EditLink team={team} />
+          <a class="button" href={withQuery(to('start'), { team })}>
+            Start it
+          </a>
+        </div>
       </header>
       <Failure of={error} />
       {data && (
@@ -70,13 +79,32 @@ export function PlanSummary({ plan, address }: { plan: Plan; address: string }) 
       <h2>Plan</h2>
       <Picture phases={plan.team.phases} writes={plan.writes} above={[]} />
       <Missing of={plan} />
-      <Requirements of={plan} />
-      <h3>What it would write</h3>
-      <Writes of={plan} />
+      <Needs of={plan} />
       <p>
         <a href={address}>All phases of the plan</a>
       </p>
     </section>
+  )
+}
+
+/** What stands beside the text while somebody writes a team. */
+export function PlanBeside({ plan }: { plan: Plan }) {
+  return (
+    <section class="card" aria-label="Plan">
+      <h2>Plan</h2>
+      <Picture phases={plan.team.phases} writes={plan.writes} above={[]} />
+      <Needs of={plan} />
+    </section>
+  )
+}
+
+function Needs({ of }: { of: Plan }) {
+  return (
+    <>
+      <Requirements of={of} />
+      <h3>What it would write</h3>
+      <Writes of={of} />
+    </>
   )
 }
 

@@ -17,7 +17,7 @@ import { Fields, inputOptions, optionOf, type Typed, typedOf, valuesOf } from '.
 import { Failure, useLoaded } from '../kit/parts.tsx'
 import { go, route, to } from '../kit/route.ts'
 import { knownTeams } from '../run/runs.tsx'
-import { PlanSummary, planAddress, teamRef } from './plan.tsx'
+import { EditLink, PlanSummary, planAddress, teamRef } from './plan.tsx'
 
 /** Where the teams lie that were started from this page, by name, to choose from. */
 const KEY = 'cadre-team-paths'
@@ -146,6 +146,7 @@ export function Start() {
                 ...inputOptions(opened.value.fields, typed.value),
               )}
             />
+            <EditLink team={opened.value.which.path ?? ''} />
           </div>
         </form>
       )}

@@ -18,6 +18,16 @@ export const WHICH = { team: Type.Optional(Name), path: Type.Optional(Path) }
 const Which = closed(WHICH)
 export type Which = Static<typeof Which>
 
+/** A folder may be read with texts that nobody has saved yet. */
+const DRAFT = {
+  ...WHICH,
+  files: Type.Optional(
+    Type.Record(Type.String(), Text(MIB), {
+      description: 'With the `path` of a folder: texts in place of its files, by their names, such as team.yml.',
+    }),
+  ),
+}
+
 /** A file beside team.yml that a phase names. */
 const OwnFile = Type.Object({
   place: Type.String({ description: 'Where the phase is: the file, its line and its column.' }),
@@ -31,7 +41,7 @@ export type OwnFile = Static<typeof OwnFile>
 export const ValidateTeam = call('/v1/teams/validate', {
   summary: 'Check a team',
   daemon: HERE,
-  body: Which,
+  body: closed(DRAFT),
   data: Type.Object({
     name: Type.Optional(AnyText),
     inputs: Type.Array(Field),
@@ -47,7 +57,7 @@ export const ValidateTeam = call('/v1/teams/validate', {
 export const PlanTeam = call('/v1/teams/plan', {
   summary: 'What a run would do',
   daemon: HERE,
-  body: closed({ ...WHICH, inputs: Type.Optional(AnyObject), environment: Type.Optional(nullable(EnvironmentName)) }),
+  body: closed({ ...DRAFT, inputs: Type.Optional(AnyObject), environment: Type.Optional(nullable(EnvironmentName)) }),
   data: Plan,
 })
 /** Only top runs, as `runs/list` has them. */
