@@ -214,7 +214,7 @@ export function ReviewCard({ review: listed, done }: { review: AskedReview; done
       </form>
       <Next of={review} />
       {token.value !== null && (
-        <div class="row" ref={decisions}>
+        <div class="row decisions" ref={decisions}>
           {choicesOf(kind).map((each, index) => (
             <ActionButton
               key={each}
