@@ -217,4 +217,36 @@ echo "${name} deep"; echo ::endgroup::; echo ::endgroup::; echo "${name} out"`
       await line('::group::cases').waitFor()
     }
   })
+
+  test('breaks long lines on request, and still shows the chosen one and the end', async () => {
+    const script =
+      'for i in $(seq 1 300); do printf "row %s" $i; printf " word%.0s" $(seq 1 90); echo; done; echo "the end"'
+    for (const { open } of await both('long', team('long', [phase('say', [says('c', script)])]))) {
+      const page = await open('logs#L250')
+      const chosen = page.locator('.line.chosen')
+      await chosen.getByText('row 250').waitFor()
+      const heightOf = async () => (await chosen.boundingBox())?.height ?? 0
+      expect(await heightOf()).toBe(20)
+      await page.getByLabel('Wrap').check()
+      await until(async () => (await heightOf()) > 20, 'the line is broken', PATIENCE_MS)
+      const log = page.locator('.virtual.log')
+      const isSeen = async () => {
+        const [line, box] = await Promise.all([chosen.boundingBox(), log.boundingBox()])
+        return line !== null && box !== null && line.y >= box.y - 1 && line.y + line.height <= box.y + box.height + 1
+      }
+      await until(isSeen, 'the chosen line is in sight', PATIENCE_MS)
+      await page.reload()
+      await until(async () => (await heightOf()) > 20 && (await isSeen()), 'it is kept', PATIENCE_MS)
+      await page.evaluate(`const box = document.querySelector('.virtual.log')
+        box.addEventListener('scroll', () => box.scrollTo(0, box.scrollHeight))
+        box.scrollTo(0, box.scrollHeight)`)
+      const end = page.locator('.line', { hasText: 'the end' })
+      await end.waitFor({ state: 'attached' })
+      const isEnd = async () => {
+        const [line, box] = await Promise.all([end.boundingBox(), log.boundingBox()])
+        return line !== null && box !== null && line.y + line.height <= box.y + box.height + 1
+      }
+      await until(isEnd, 'the end is in sight', PATIENCE_MS)
+    }
+  })
 })

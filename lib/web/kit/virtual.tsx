@@ -1,4 +1,4 @@
-// A list that draws only its visible rows, which all have one height.
+// A list that draws only its visible rows, which usually have one height.
 
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
@@ -9,6 +9,8 @@ import { printing } from './printing.ts'
 const HIGHEST = 10_000_000
 /** Rows that are drawn above and below the visible ones. */
 const SPARE = 12
+/** Rows that are seen above the one that must be in sight, where rows may be high. */
+const ABOVE = 3
 /** Rows that are printed: some fifty pages. */
 const MOST_PRINTED = 2_500
 
@@ -38,6 +40,8 @@ interface Props {
   show?: number
   /** Whether that row comes to the middle: what stands before and after it is seen, too, and a change of size hides it not. */
   middle?: boolean
+  /** Whether rows may be higher than `height`. The scroll bar counts each as one. */
+  grows?: boolean
   onRange?(first: number, last: number): void
   /** How far it is scrolled at first, and whoever wants to know how far it is later. */
   from?: number
@@ -54,12 +58,16 @@ export function Virtual({
   onFollow,
   show = -1,
   middle = false,
+  grows = false,
   onRange,
   from = 0,
   onScroll,
   box,
 }: Props) {
   const frame = useRef<HTMLDivElement>(null)
+  const drawn = useRef<HTMLDivElement>(null)
+  /** The row that is to be brought into sight once it is drawn. */
+  const sought = useRef(-1)
   const top = useSignal(from)
   const seen = useSignal(600)
 
@@ -80,11 +88,13 @@ export function Virtual({
     if (show < 0) return
     const { scrollTop, clientHeight } = frame.current!
     const offset = scrollTop * speed
-    if (middle) frame.current!.scrollTop = ((show + 0.5) * height - clientHeight / 2) / speed
+    sought.current = grows ? show : -1
+    if (grows) frame.current!.scrollTop = ((show - ABOVE) * height) / speed
+    else if (middle) frame.current!.scrollTop = ((show + 0.5) * height - clientHeight / 2) / speed
     else if (show * height < offset) frame.current!.scrollTop = (show * height) / speed
     else if ((show + 1) * height > offset + clientHeight)
       frame.current!.scrollTop = ((show + 1) * height - clientHeight) / speed
-  }, [show])
+  }, [show, grows])
   // After the row that must be in sight: whoever comes back sees what they saw.
   useLayoutEffect(() => {
     if (from > 0) frame.current!.scrollTop = from
@@ -92,9 +102,21 @@ export function Virtual({
 
   const offset = Math.min(top.value * speed, Math.max(0, count * height - seen.value))
   const whole = printing.value
-  const first = whole ? 0 : Math.max(0, Math.floor(offset / height) - SPARE)
+  const first = whole ? 0 : Math.max(0, Math.floor(offset / height) - (grows ? 0 : SPARE))
   const last = Math.min(count, whole ? MOST_PRINTED : Math.ceil((offset + seen.value) / height) + SPARE)
   useEffect(() => onRange?.(first, last), [first, last])
+  useLayoutEffect(() => {
+    const row = drawn.current!.firstElementChild
+    if (!grows || whole || !row) return
+    // As much of the first row is out of sight as the scroll bar has passed of it.
+    const passed = (offset / height - first) * row.getBoundingClientRect().height
+    drawn.current!.style.transform = `translateY(${offset / speed - passed}px)`
+    if (follow) frame.current!.scrollTop = frame.current!.scrollHeight
+    // Elsewhere it stands at the top already. The end has no row of the scroll bar for what grew.
+    if (offset < count * height - seen.value || sought.current < first || sought.current >= last) return
+    drawn.current!.children[sought.current - first]?.scrollIntoView({ block: 'nearest' })
+    sought.current = -1
+  })
 
   return (
     <div
@@ -113,6 +135,7 @@ export function Virtual({
       <div class="all" role="presentation" style={{ height: whole ? 'auto' : `${high}px` }}>
         <div
           class="drawn"
+          ref={drawn}
           role="presentation"
           style={{ transform: whole ? 'none' : `translateY(${first * height - offset + offset / speed}px)` }}
         >

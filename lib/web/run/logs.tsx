@@ -22,6 +22,8 @@ import { LogFeed } from './log-feed.ts'
 const HEIGHT = 20
 /** Whether the lines of a phase stand together, below a head. */
 const grouped = preference('log-groups', ['yes', 'no'])
+/** Whether long lines are broken. */
+const wrap = preference('log-wrap', ['no', 'yes'])
 /** Grouping 100,000 lines takes about 10 ms each time that lines are added. A longer log stays in the order of time. */
 const MOST_GROUPED = 250_000
 /** Whose lines are shown. */
@@ -84,6 +86,9 @@ export function Logs({ live, run: { run_id, root_run_id, started_at } }: { live:
         <Field label="Search" type="search" {...filter('search')} />
         <LineTimes />
         <Check {...bound(follow)}>Follow</Check>
+        <Check value={wrap.value === 'yes'} set={value => wrap.set(value ? 'yes' : 'no')}>
+          Wrap
+        </Check>
         <Check value={grouped.value === 'yes'} set={value => grouped.set(value ? 'yes' : 'no')}>
           Groups
         </Check>
@@ -131,11 +136,12 @@ export function Logs({ live, run: { run_id, root_run_id, started_at } }: { live:
           follow={follow.value}
           show={rows && targetLine >= 0 ? rowOf(rows, targetLine) : target}
           middle
+          grows={wrap.value === 'yes'}
           onFollow={value => {
             if (!value || live.run.peek()?.completed_at === null) follow.value = value
           }}
           box={{
-            class: `log ${paths ? 'with-below' : ''} ${groups && groups.phases.length > 1 ? 'grouped' : ''}`,
+            class: `log ${wrap.value === 'yes' ? 'wrapped' : ''} ${paths ? 'with-below' : ''} ${groups && groups.phases.length > 1 ? 'grouped' : ''}`,
             tabIndex: 0,
             role: 'region',
             'aria-label': `${count.toLocaleString('en')} lines`,
