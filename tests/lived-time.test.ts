@@ -4,6 +4,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { startGroup } from '../lib/agent/commands/processes.ts'
 import { Limit, LivedCount, limitSignal, livedMs, MOST_A_LOOK_MS } from '../lib/lived-time.ts'
+import { until } from './support/bounded.ts'
 import { folder } from './support/folder.ts'
 
 /** Holds the event loop, as a pause of the process does: the clock goes on, and what comes waits in the kernel. */
@@ -39,7 +40,7 @@ test('a limit expires when its time was lived, and neither before nor once it wa
   const far = of('far', 1e12)
   ended.end()
   expect(far.left).toBeWithin(1e12 - 1_000, 1e12 + 1)
-  await Bun.sleep(400)
+  await until(() => expired.length === 2, 'both limits expire')
   far.end()
   expect(expired.map(([name]) => name)).toEqual(['short', 'long'])
   expect(expired[0]![1]).toBeGreaterThanOrEqual(49)

@@ -312,7 +312,7 @@ test('no other expression is made of a text that is not ours', () => {
       'lib/agent/net/guard.ts',
       'lib/hub/core/artifact-store.ts',
     ],
-    ...['lib/text/unseen.ts', 'lib/web/run/lines.ts', 'lib/daemon/cli/machine/install-release.ts'],
+    ...['lib/text/unseen.ts', 'lib/web/run/log/search.ts', 'lib/daemon/cli/machine/install-release.ts'],
     // Of the name of a secret, every character of which is escaped, and of patterns of our schemas.
     ...['lib/team/editor/ranges.ts', 'lib/team/editor/schema-fields.ts'],
     // Of the key of an item, every character of which is escaped; of words of ours, and of names of inputs that were checked.

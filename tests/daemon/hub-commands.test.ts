@@ -310,7 +310,7 @@ describe('runs of the hub', () => {
     }
     const shown = await says(`show ${id.slice(0, 14)} --hub`)
     expect(shown.split('\n')).toEqual((await says(`show ${id}`, here())).split('\n'))
-    const { realm_id, daemon_id, job_id, created_at, ...record } = await json('show last --hub')
+    const { realm_id, daemon_id, job_id, created_at, labels, ...record } = await json('show last --hub')
     expect(record).toEqual(await json('show last', here()))
     expect([realm_id, daemon_id, job_id, typeof created_at]).not.toContain(undefined)
     const { runs } = await json('runs --hub --team @acme/say --state completed --since 1h')

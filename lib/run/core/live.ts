@@ -220,7 +220,11 @@ export class LiveRun {
     phase.reason = reason
     if (state === 'running') this.running++
     if (state === 'awaiting_input') this.awaiting++
-    if (phaseEnded(state)) this.ended++
+    if (!phaseEnded(state)) return
+    this.ended++
+    // As in its row: a limit that another one has ended is not due in the same look.
+    phase.clock = NO_CLOCK
+    phase.dueAt = null
   }
 
   /** Records whether a person is asked whether the run may begin. */

@@ -125,8 +125,14 @@ export function Table({
     }
   })
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached with the keyboard
-    <section class={`wide ${matrix ? '' : 'stacks'}`} aria-label={head.filter(Boolean).join(', ')} tabIndex={0}>
+    // No landmark: a page may have many tables with the same head.
+    <div
+      class={`wide ${matrix ? '' : 'stacks'}`}
+      role="group"
+      aria-label={head.filter(Boolean).join(', ')}
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached with the keyboard
+      tabIndex={0}
+    >
       <table>
         <thead>
           <tr>
@@ -143,7 +149,7 @@ export function Table({
         </thead>
         <tbody ref={body}>{children}</tbody>
       </table>
-    </section>
+    </div>
   )
 }
 

@@ -88,7 +88,7 @@ function Printed({ of: { run_id, shown: kept = null }, phase }: { of: AskedRevie
         </p>
       )}
       {shown.length > 0 && (
-        <section class="printed wrap" aria-label={`Output of ${phase}`}>
+        <section class="printed wrap" aria-label={`Output of ${phase} in ${run_id}`}>
           {shown.map((text, index) => (
             <div key={index}>
               <Coloured text={text} />
@@ -127,11 +127,15 @@ function Wrote({ of: { run_id, shown } }: { of: AskedReview }) {
   )
 }
 
+/** What tells the parts of this review from those of others on the page. */
+const nameOf = ({ run_id, run_name, phase }: AskedReview): string => `${run_name ?? run_id} › ${phase ?? 'start'}`
+
 /** What happens on approval, beside the buttons, or why that is not known here. */
-function Next({ of: { next, lacks } }: { of: AskedReview }) {
+function Next({ of }: { of: AskedReview }) {
+  const { next, lacks } = of
   if (!next && !lacks) return null
   return (
-    <section aria-label="What happens next">
+    <section aria-label={`What happens next in ${nameOf(of)}`}>
       <h3>What happens next</h3>
       {next ? <Known next={next} /> : <p class="notice">It is not known here: {lacks}.</p>}
     </section>
@@ -181,7 +185,7 @@ export function ReviewCard({ review: listed, done }: { review: AskedReview; done
   // No key that is pressed in a field decides: at most it leads to the buttons.
   const leadToDecisions = () => decisions.current?.querySelector('button')?.focus()
   return (
-    <section class="card" aria-label={`Review of ${phase ?? 'the run'}`}>
+    <section class="card" aria-label={`Review of ${phase ?? 'the run'}: ${nameOf(review)}`}>
       <header class="row">
         <State of="awaiting_input" bare />
         <h2>

@@ -42,6 +42,8 @@ const BODIES: Record<string, object> = {
   '/v1/runs/list': {},
   '/v1/runs/phases': message('run_phases', { run_id }),
   '/v1/runs/start': { team },
+  '/v1/runs/stats': { team: '@local/t', since: 1 },
+  '/v1/teams/history': { team: '@local/t' },
   '/v1/runs/teams': {},
   '/v1/settings/get': { key: 'agents.http.x' },
   '/v1/settings/list': {},

@@ -109,7 +109,7 @@ test('pages of this daemon itself pass', async () => {
 
 // Anybody who reaches the page can read its files, by whatever name.
 test('the page does not tell where cadre is installed', async () => {
-  const html = await (await send('GET', '/', {})).text()
+  const html = await (await send('GET', '/', { host: `localhost:${port}` })).text()
   const begin = /src="([^"]*)"/.exec(html)![1]!
   const script = await (await send('GET', begin, { host: 'evil.example' })).text()
   expect(script).toMatch(/["'`](bun daemon\.ts|cadre)["'` ]/)
