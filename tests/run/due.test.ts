@@ -26,7 +26,9 @@ phases: [{ name: again, agent: exec, retry: { attempts: 2, backoff: 1h }, comman
   })
   const states = () =>
     t.db
-      .query('SELECT p.state FROM phases p JOIN runs r ON r.id = p.run_id WHERE r.root_id = ? ORDER BY r.id, p.position')
+      .query(
+        'SELECT p.state FROM phases p JOIN runs r ON r.id = p.run_id WHERE r.root_id = ? ORDER BY r.id, p.position',
+      )
       .values(run_id)
       .join(' ')
   await until(() => states() === 'running running running pending', 'the last phase waits for its second attempt')

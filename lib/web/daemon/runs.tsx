@@ -23,7 +23,7 @@ export function Runs() {
       </header>
       <CopiedHome />
       {link && <link.HubLinkNotice />}
-      <RunFilters states={RUN_STATES} chosen={chosen} filter={filter} />
+      <RunFilters states={RUN_STATES} chosen={chosen} filter={filter} searched="name, team, id, input or error" />
       <RunList filter={{ state, team, started_by, search: search.trim() }}>
         <p>Nothing has run here yet.</p>
         <p>

@@ -17,7 +17,7 @@ export function Runs() {
           Dispatch
         </a>
       </header>
-      <RunFilters states={HUB_RUN_STATES} chosen={chosen} filter={filter}>
+      <RunFilters states={HUB_RUN_STATES} chosen={chosen} filter={filter} searched="name, team or id">
         {(realms.value?.length ?? 0) > 1 && <RealmSelect none="all" {...filter('realm')} />}
       </RunFilters>
       <RunList filter={{ state, team, started_by, search: search.trim(), realm_id: realm }}>

@@ -51,6 +51,8 @@ const STYLE = { dateStyle: 'medium', timeStyle: 'medium' } as const
 const here = new Intl.DateTimeFormat(undefined, STYLE)
 const utc = new Intl.DateTimeFormat(undefined, { ...STYLE, timeZone: 'UTC' })
 
+const timeOfDay = new Intl.DateTimeFormat(undefined, { timeStyle: 'short', hourCycle: 'h23' })
+
 const inUtc = (at: Date | number): string => `${utc.format(at)} UTC`
 
 /** A time in the zone of the reader, which is named, and in UTC. */
@@ -68,6 +70,9 @@ function Time({ at, age }: { at: number; age(): string }) {
     </time>
   )
 }
+
+/** The time of day, such as 14:03. */
+export const TimeOfDay = ({ at }: { at: number }) => <Time at={at} age={() => timeOfDay.format(at)} />
 
 export function When({ at }: { at: number | null }) {
   if (at === null) return <span class="quiet">–</span>

@@ -39,6 +39,8 @@ export class HeldRuns {
   readonly total: Signal<number | null> = signal(null)
   /** There are more runs than were counted. */
   readonly isMore = signal(false)
+  /** A search may miss what runs changed after this, in epoch milliseconds. */
+  readonly indexedUntil: Signal<number | null> = signal(null)
   readonly error = signal<unknown>(null)
   /** The index of the row that the keys have chosen, or that was opened last. */
   readonly chosen = signal(-1)
@@ -154,6 +156,7 @@ export class HeldRuns {
       const limit = PAGE - runs.length
       const found = await call(ListRuns, { ...asked, limit, offset: page * PAGE + runs.length })
       runs.push(...found.runs)
+      this.indexedUntil.value = found.indexed_until ?? null
       const isAll = runs.length >= Math.min(PAGE, found.total - page * PAGE)
       if (found.runs.length === 0 || isAll) return { runs, total: found.total, isMore: found.total_more === true }
     }

@@ -11,7 +11,7 @@ import { later } from '../kit/later.tsx'
 import { Empty, Failure, useLoaded } from '../kit/parts.tsx'
 import { go, to } from '../kit/route.ts'
 import { State, Tolerated, wordOf } from '../kit/state.tsx'
-import { Took, When } from '../kit/time.tsx'
+import { TimeOfDay, Took, When } from '../kit/time.tsx'
 import { Virtual } from '../kit/virtual.tsx'
 import { type HeldRuns, heldRuns, type Run } from './held-runs.ts'
 
@@ -25,11 +25,14 @@ export function RunFilters({
   states,
   chosen,
   filter,
+  searched,
   children,
 }: {
   states: readonly string[]
   chosen: Readonly<Record<string, string>>
   filter(name: 'state' | 'team' | 'started_by' | 'search'): { value: string; set(value: string): void }
+  /** In what the server searches. */
+  searched: string
   children?: ComponentChildren
 }) {
   const teams = useLoaded('teams', knownTeams)
@@ -52,13 +55,7 @@ export function RunFilters({
           Object.hasOwn(STARTERS, value) ? STARTERS[value as keyof typeof STARTERS] : title,
         ])}
       />
-      <Field
-        label="Search"
-        type="search"
-        maxLength={200}
-        placeholder="name, team, id, input or error"
-        {...filter('search')}
-      />
+      <Field label="Search" type="search" maxLength={200} placeholder={searched} {...filter('search')} />
       <Views page="runs" chosen={chosen} />
     </search>
   )
@@ -89,7 +86,7 @@ export const RunList = (listed: Listed) => <List key={JSON.stringify(listed.filt
 
 function List({ filter: given, children }: Listed) {
   const [held] = useState(() => heldRuns(given))
-  const { total, isMore, error, chosen, waiting } = held
+  const { total, isMore, error, chosen, waiting, indexedUntil } = held
   useEffect(() => {
     // Without this pause, each typed letter would be a request.
     const first = setTimeout(() => held.look(), given.search ? 150 : 0)
@@ -127,8 +124,13 @@ function List({ filter: given, children }: Listed) {
 
   if (error.value !== null && total.value === null) return <Failure of={error.value} />
   if (total.value === null) return <div class="virtual list" aria-busy="true" />
+  const lag = indexedUntil.value !== null && (
+    <span>
+      indexed to <TimeOfDay at={indexedUntil.value} />
+    </span>
+  )
   if (count === 0) {
-    return <Empty>{Object.values(given).some(Boolean) ? <p>No run fits these filters.</p> : children}</Empty>
+    return <Empty>{Object.values(given).some(Boolean) ? <p>No run fits these filters. {lag}</p> : children}</Empty>
   }
   return (
     <>
@@ -140,6 +142,7 @@ function List({ filter: given, children }: Listed) {
             {waiting.value.toLocaleString('en')} new
           </button>
         )}
+        {lag}
       </p>
       <Virtual
         count={count}
