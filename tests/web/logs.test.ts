@@ -249,4 +249,18 @@ echo "${name} deep"; echo ::endgroup::; echo ::endgroup::; echo "${name} out"`
       await until(isEnd, 'the end is in sight', PATIENCE_MS)
     }
   })
+
+  test('shows a line that has line breaks itself in one row, and as it is where lines may be higher', async () => {
+    const { daemon } = await programs()
+    const given = team('lines', [phase('say', [says('c', 'echo one; echo two; exit 3')])])
+    const { run_id } = await daemon.call('/v1/runs/start', { path: files(given) })
+    await daemon.ended(run_id)
+    const page = await openDaemon(`runs/${run_id}/logs`)
+    const text = page.locator('.line .text', { hasText: 'failed:' })
+    await text.waitFor()
+    expect(await text.textContent()).toContain('one ↵ two')
+    expect((await text.boundingBox())!.height).toBeLessThanOrEqual(20)
+    await page.getByLabel('Wrap').check()
+    await until(async () => (await text.textContent())!.includes('one\ntwo'), 'the line breaks are kept', PATIENCE_MS)
+  })
 })

@@ -152,7 +152,8 @@ export function Logs({ live, run: { run_id, root_run_id, started_at } }: { live:
             const at = typeof of === 'number' ? of : of.kind === 'group' ? of.first : -1
             const isChosen = at >= 0 && (range ? isIn(lines, at, run_id, range) : at === targetLine)
             const common = { lines, paths, started: started_at ?? 0, chosen: isChosen }
-            if (typeof of === 'number' || !groups) return <Line key={at} at={at} indent={depth * STEP} {...common} />
+            if (typeof of === 'number' || !groups)
+              return <Line key={at} at={at} indent={depth * STEP} wraps={wrap.value === 'yes'} {...common} />
             return <GroupHead key={`${of.kind} ${of.first}`} group={of} depth={depth} groups={groups} {...common} />
           }}
         />

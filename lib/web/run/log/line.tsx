@@ -20,6 +20,7 @@ export function Line({
   started,
   chosen,
   indent,
+  wraps,
 }: {
   lines: Lines
   at: number
@@ -29,10 +30,12 @@ export function Line({
   chosen: boolean
   /** How far the text stands to the right, in pixels. */
   indent: number
+  /** Whether it may be higher than one line. */
+  wraps: boolean
 }) {
   return useMemo(
-    () => lineElement(lines.at(at), at, paths, started, chosen, indent),
-    [lines, at, paths, started, chosen, indent],
+    () => lineElement(lines.at(at), at, paths, started, chosen, indent, wraps),
+    [lines, at, paths, started, chosen, indent, wraps],
   )
 }
 
@@ -43,6 +46,7 @@ function lineElement(
   started: number,
   chosen: boolean,
   indent: number,
+  wraps: boolean,
 ) {
   if (!line) return <div class="line" />
   const path = pathOf(line, paths)
@@ -59,7 +63,7 @@ function lineElement(
         style={indent > 0 ? { marginLeft: `${indent}px` } : undefined}
         title={line.text.length > 200 ? line.text.slice(0, 2_000) : undefined}
       >
-        <Coloured text={line.text} />
+        <Coloured text={wraps ? line.text : line.text.replaceAll('\n', ' ↵ ')} />
         {line.stream === 'log' && line.fields && <span class="quiet"> {JSON.stringify(line.fields)}</span>}
       </span>
     </div>
