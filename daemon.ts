@@ -14,7 +14,7 @@ async function serve(flags: ServeFlags): Promise<void> {
     import('./lib/http/listen.ts'),
   ])
   const config = serveConfig(flags, process.env)
-  await startDaemon(config, daemon => listen(daemonApp(daemon, config), config))
+  await startDaemon(config, daemon => listen(daemonApp(daemon, config), { ...config, asLocalhost: true }))
 }
 
 keepBytecode()

@@ -18,7 +18,7 @@ const NUMBERS = 0x1000
 /** By how much an id of a hub is later at most than the one before, while the clock is behind. */
 const ROOM_MS = 1_000
 
-/** A run is made at most so long after the time in its id. */
+/** A run that nobody has dispatched is made at most so long after the time in its id. That of a dispatched one is its dispatch. */
 const LATE_MS = 60_000
 
 /** The least id that a run can have which was made at this moment or later. */

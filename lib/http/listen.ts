@@ -1,9 +1,11 @@
 // Starts and stops the server of an API. The server stops within ten seconds, whatever still runs.
 
+import { networkInterfaces } from 'node:os'
 import type { Server } from 'bun'
 import { CadreError } from '../error.ts'
 import type { Fields, Log } from '../log/log.ts'
 import { startPause } from '../wait.ts'
+import { receivedBy } from './peers.ts'
 import { routesOf } from './routes.ts'
 import { type App, watched } from './watch.ts'
 
@@ -29,12 +31,23 @@ export interface ListenOptions {
   host: string
   /** 0 means any free port. */
   port: number
+  /**
+   * Whether pages are opened at `localhost`, which browsers look for at `::1` first: the port is taken there as well, so that no
+   * other user of the machine can answer in the name of this program.
+   */
+  asLocalhost?: boolean
 }
 
+/** How often a free port is looked for that is free at `::1`, too. */
+const TRIES = 10
+
 /** Serves `app`. Throws `conflict` when the address is not available, and when a route does not declare its access. */
-export function listen(app: App, { host, port }: ListenOptions): Listening {
+export function listen(app: App, { host, port, asLocalhost = false }: ListenOptions): Listening {
   routesOf(app)
-  const server = bind(app, host, port)
+  const isBoth = asLocalhost && host === '127.0.0.1' && hasLoopback6()
+  const [server, ...others] = isBoth ? bindBoth(app, port) : ([bind(app, host, port)] as const)
+  const servers = [server, ...others]
+  app.server = server
   const listening: Listening = {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${server.port}`,
     port: server.port!,
@@ -44,32 +57,51 @@ export function listen(app: App, { host, port }: ListenOptions): Listening {
     },
     async stop() {
       app.decorator.stopping.abort()
-      const force = setTimeout(() => server.stop(true), GRACE_MS)
-      await server.stop()
+      const force = setTimeout(() => servers.map(each => each.stop(true)), GRACE_MS)
+      await Promise.all(servers.map(each => each.stop()))
       clearTimeout(force)
     },
   }
   return listening
 }
 
+const hasLoopback6 = (): boolean =>
+  Object.values(networkInterfaces()).some(addresses => addresses?.some(({ address }) => address === '::1'))
+
+function bindBoth(app: App, port: number): [Server<unknown>, Server<unknown>] {
+  for (let left = TRIES; ; left--) {
+    const server = bind(app, '127.0.0.1', port)
+    try {
+      return [server, bind(app, '::1', server.port!, receivedBy)]
+    } catch (error) {
+      server.stop(true)
+      if (port !== 0 || left === 0) throw error
+    }
+  }
+}
+
 /**
  * Elysia's own `listen` would share the port with another process and leave an exit hook behind for each server. The
  * routes limit the size of bodies and reply in our form. The server's own limit would reply before them.
  */
-function bind(app: App, hostname: string, port: number): Server<unknown> {
+function bind(app: App, hostname: string, port: number, note?: typeof receivedBy): Server<unknown> {
+  const answer = watched(app)
   try {
-    const server = Bun.serve({
+    return Bun.serve({
       hostname,
       port,
-      fetch: watched(app),
+      fetch: note
+        ? (request, server) => {
+            note(server, request)
+            return answer(request)
+          }
+        : answer,
       idleTimeout: 30,
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
       development: false,
       // Outside of development Bun lets two processes share a port unnoticed, unless this is false.
       reusePort: false,
     })
-    app.server = server
-    return server
   } catch (error) {
     const { code } = error as { code?: string }
     const reason = code === 'EADDRINUSE' ? 'it is in use' : (code ?? String(error))

@@ -5,7 +5,7 @@ import { CadreError } from '../error.ts'
 import { faultFields } from '../log/fault-fields.ts'
 import type { Log } from '../log/log.ts'
 import { httpKit } from './kit.ts'
-import { arrivedAs } from './nested.ts'
+import { peerOf } from './peers.ts'
 import { asFailure } from './reply.ts'
 import { requestId } from './watch.ts'
 
@@ -30,7 +30,7 @@ export const root =
       })
       // This comes before the kit's `peer`, because an app keeps the first. Reading Elysia's own `server` would cost
       // each request more than everything else in this file.
-      .decorate({ peer: (request: Request) => app.server?.requestIP(arrivedAs(request))?.address ?? null })
+      .decorate({ peer: (request: Request) => peerOf(app.server, request) })
       .use(httpKit())
       .onError(({ code, error, set, request, path, frame, ...context }): Response => {
         const damage = damageOf?.(error)

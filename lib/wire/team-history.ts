@@ -48,6 +48,8 @@ async function differences<R extends Compared>(run: R, before: R, looked: Looked
   if (run.inputs && before.inputs) names.push(...differingKeys(run.inputs, before.inputs).map(key => `inputs.${key}`))
   else if (!(await looked.haveSameInputs(run, before))) names.push('inputs')
   if (run.environment !== before.environment) names.push('environment')
+  // What only its daemon knows: nothing of it differs while none has taken the run.
+  if (run.daemon === null) return names
   if (run.workspace !== before.workspace) names.push('workspace')
   if (!(await looked.haveSameAgents(run, before))) names.push('agents')
   if (run.daemon !== before.daemon) names.push('daemon')

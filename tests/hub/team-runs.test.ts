@@ -155,3 +155,13 @@ test('teams/history says what differs from the last run before it that completed
   expect([one.total, one.runs.length, one.runs[0].run_id, one.runs[0].compared_to]).toEqual([3, 1, ids[3], ids[0]])
   expect((await history({ upto: ids[6], team: '@a/none' })).runs).toEqual([])
 })
+
+test('teams/history compares nothing that only a daemon knows of a run that none has taken', async () => {
+  const team = '@a/waits'
+  await add([
+    { at: today, team, inputs: { a: 1 }, version: '1.0.0', daemon_id: 'one', agents: ['exec'] },
+    { at: today + 1, team, inputs: { a: 2 }, version: '1.0.0', state: 'queued' },
+  ])
+  const { runs } = await hub.ok(hub.admin, 'teams/history', { team })
+  expect(runs[0].changed).toEqual(['inputs.a'])
+})

@@ -491,7 +491,7 @@ test('runs since a moment are listed, and a search says why it fails, where the 
   try {
     expect((await reads.list({ ...PAGE, since: NOW + 6 })).found).toBe(1)
     const error = await reads.list({ ...PAGE, search: 'monday' }).catch((error: Error) => error.message)
-    expect(error).toMatch(/^the list could not be read: [^\n]+; ask again/)
+    expect(error).toMatch(/^the runs could not be read: [^\n]+; ask again/)
     expect(error).not.toContain(' at ')
   } finally {
     await reads.close()

@@ -44,3 +44,19 @@ test('a hostile text of moves has a bounded size', () => {
   expect(shown(`${'\x1b[99999999Cx\x1b[2K'.repeat(2_000)}\rend`).length).toBeLessThan(1_000)
   expect(shown(`${'\x1b[99999999Cx'.repeat(10)}`).length).toBeLessThan(1_000)
 })
+
+test('a line that is emptied again and again is read in linear time', () => {
+  const emptied = (times: number) => `${'a'.repeat(32_000)}${'\x1b[2Kx'.repeat(times)}`
+  expect(
+    pieces(emptied(6_400))
+      .map(({ text }) => text)
+      .join('')
+      .trim(),
+  ).toBe('x')
+  // Blanks stand where the cursor was, and no more than a screen is wide: a line grows by one character at a time.
+  expect(
+    pieces(emptied(6_400))
+      .map(({ text }) => text)
+      .join('').length,
+  ).toBeLessThan(7_000)
+})

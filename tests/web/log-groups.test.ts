@@ -101,3 +101,16 @@ test('a group that nobody closed ends with its command, and phases that spoke at
   groups.set(groups.phases[0]!, false)
   expect(shown()[1]).toBe('test:5')
 })
+
+test('a log that ends none of its groups has the lines of the deepest ones in one, and their ends end no other', () => {
+  const begun = Array.from({ length: 5_000 }, (_, index) => `build a ::group::${index}`)
+  const ended = begun.slice(19).map(() => 'build a ::endgroup::')
+  const { groups, shown } = groupsOf(
+    [...begun, ...ended, 'build a last', 'build a ::endgroup::', 'build a after'].join('\n'),
+  )
+  groups.setAll(true)
+  const rows = shown()
+  expect(Math.max(...groups.rows().map(({ depth }) => depth))).toBeLessThan(25)
+  const indentOf = (text: string) => rows.find(row => row.trim() === text)!.search(/\S/)
+  expect(indentOf('last') - indentOf('after')).toBe(2)
+})

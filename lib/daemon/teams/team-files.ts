@@ -7,6 +7,7 @@ import { kindOf } from '../../agent/files/folders.ts'
 import { CadreError, type Detail } from '../../error.ts'
 import { pathError } from '../../files/path-error.ts'
 import { MIB } from '../../wire/call.ts'
+import { MOST_FILES } from '../../wire/calls/teams.ts'
 import { PackagePaths } from '../../wire/records/package-files.ts'
 import type { TeamFolder } from './team-folders.ts'
 
@@ -31,8 +32,11 @@ export async function readTeamFiles(folder: TeamFolder) {
   const files: Record<string, string> = {}
   const sha256: Record<string, string> = {}
   const unread: Detail[] = []
-  for (const name of (await readdir(folder.at('.'))).filter(each => NAME.test(each)).sort()) {
+  const names = (await readdir(folder.at('.'))).filter(each => NAME.test(each)).sort()
+  for (const [index, name] of names.entries()) {
     try {
+      if (index >= MOST_FILES && name !== 'team.yml')
+        throw wrong(`is one of more than ${MOST_FILES} files, of which the others are read`)
       const found = find(folder, name)
       if (!found) continue
       files[name] = textOf(found.bytes)
@@ -177,7 +181,7 @@ function find(folder: TeamFolder, name: string): Found | null {
     const stats = fstatSync(fd)
     if (!stats.isFile()) throw wrong(`must be a plain file, and is ${kindOf(stats)}`)
     if (stats.size > MIB) throw wrong('must be at most 1 MiB')
-    const bytes = readAll(fd)
+    const bytes = readAll(fd, stats.size)
     return { bytes, sha256: hashOf(bytes), stats }
   } finally {
     closeSync(fd)
@@ -194,13 +198,13 @@ function openFile(folder: TeamFolder, name: string): number | null {
   }
 }
 
-/** It may have grown since its size was read. */
-function readAll(fd: number): Uint8Array {
-  const bytes = Buffer.alloc(MIB + 1)
+/** Throws when it has grown since its size was read. */
+function readAll(fd: number, size: number): Uint8Array {
+  const bytes = Buffer.alloc(size + 1)
   let length = 0
-  for (let read = -1; read !== 0 && length <= MIB; length += read)
+  for (let read = -1; read !== 0 && length <= size; length += read)
     read = readSync(fd, bytes, length, bytes.length - length, null)
-  if (length > MIB) throw wrong('must be at most 1 MiB')
+  if (length > size) throw wrong('changes just now: ask again')
   return bytes.subarray(0, length)
 }
 

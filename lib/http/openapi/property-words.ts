@@ -72,7 +72,7 @@ const WORDS: Readonly<Record<string, string>> = {
   text: 'The same in words.',
   timestamp: 'When the message was sent, in epoch milliseconds.',
   tolerated:
-    'How many failures a completed run passed over, in it and below it. Null where it did not complete, or where its daemon does not say.',
+    'How many failures a completed run passed over, in it and below it. Null where it did not complete, or where its daemon, or the hub that took its report, is of a version that does not say.',
   total: 'How many there are on all pages.',
   type: 'Which type it is.',
   url: 'Its address.',

@@ -225,4 +225,4 @@ function inAnswer<K extends string>(answer: Answer, name: K): Extract<Answer, Re
 const has = <K extends string>(answer: Answer, name: K): answer is Extract<Answer, Record<K, unknown>> => name in answer
 
 const unanswered = (why: string) =>
-  new CadreError('unavailable', `the list could not be read: ${why}; ask again, or without \`search\` and \`since\``)
+  new CadreError('unavailable', `the runs could not be read: ${why}; ask again, or for fewer of them`)

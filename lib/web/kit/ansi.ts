@@ -83,8 +83,10 @@ class Screen {
     else if (letter === 'G') this.#move((given ?? 1) - 1)
     else if (letter === 'C') this.#move(this.#column + (given ?? 1))
     else if (letter === 'D') this.#move(this.#column - (given ?? 1))
-    else if (given === 2) this.#cells = []
-    else if (given !== 1) this.#cells.length = Math.min(this.#cells.length, this.#column)
+    else if (given === 2) {
+      this.#cells = []
+      this.#move(this.#column)
+    } else if (given !== 1) this.#cells.length = Math.min(this.#cells.length, this.#column)
   }
 
   #move(column: number): void {

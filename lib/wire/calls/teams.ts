@@ -69,7 +69,7 @@ export const GetTeamHistory = call('/v1/teams/history', {
 })
 
 /** How many files one call saves. */
-const MOST_FILES = 100
+export const MOST_FILES = 100
 const Sha256 = Type.String({ pattern: '^[0-9a-f]{64}$', 'x-expected': 'a SHA-256 in small hexadecimal letters' })
 const hashes = (description: string) => Type.Record(Type.String(), Sha256, { description })
 export const GetTeamFiles = call('/v1/teams/files', {

@@ -6,6 +6,8 @@ import type { Lines } from './lines.ts'
 
 const BEGIN = '::group::'
 const END = '::endgroup::'
+/** A line is counted in every group around it, so a log that never ends its groups would cost more with each. */
+const DEEPEST = 20
 
 export interface Group {
   kind: 'phase' | 'command' | 'group'
@@ -29,6 +31,8 @@ export interface Row {
 interface Open {
   phase: Group
   inner: Group[]
+  /** How many groups were begun below the deepest one, and have not ended. Their lines stand in that one. */
+  tooDeep: number
 }
 
 export class Groups {
@@ -55,7 +59,7 @@ export class Groups {
     const key = `${run_id} ${phase}`
     let open = this.#open.get(key)
     if (!open) {
-      open = { phase: groupOf('phase', phase ?? 'the run', null, index), inner: [] }
+      open = { phase: groupOf('phase', phase ?? 'the run', null, index), inner: [], tooDeep: 0 }
       this.phases.push(open.phase)
       this.#open.set(key, open)
     }
@@ -71,12 +75,17 @@ export class Groups {
     if (stream === 'log' || now !== command) inner.length = 0
     if (stream !== 'log' && command !== null && inner.length === 0) begin('command', command)
     const text = stream === 'log' ? '' : this.#lines.textOf(index)
-    if (text.startsWith(BEGIN)) begin('group', text.slice(BEGIN.length).trim())
+    const isBegin = text.startsWith(BEGIN)
+    if (inner.length === 0) open.tooDeep = 0
+    if (isBegin && inner.length >= DEEPEST) open.tooDeep++
+    if (isBegin && inner.length < DEEPEST) begin('group', text.slice(BEGIN.length).trim())
     else innermost().items.push(index)
     const group = innermost()
     this.#groupOf.set(index, group)
     for (let each: Group | null = group; each; each = each.parent) each.count++
-    if (text.startsWith(END) && group.kind === 'group') inner.pop()
+    if (!text.startsWith(END)) return
+    if (open.tooDeep > 0) open.tooDeep--
+    else if (group.kind === 'group') inner.pop()
   }
 
   /** Groups of commands begin folded, as their writers know them from other logs. */
