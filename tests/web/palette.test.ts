@@ -32,6 +32,8 @@ describe.skipIf(!hasBrowser)('Ctrl+K', () => {
 
   /** Types into the field what is to be found, and waits until it is the chosen one. */
   async function find(page: Page, text: string, option: string | RegExp): Promise<void> {
+    // The one before closes a moment after its page has opened.
+    await page.locator('dialog').waitFor({ state: 'detached' })
     await page.keyboard.press('Control+k')
     const field = page.getByRole('combobox', { name: 'Go to, or do' })
     await field.waitFor()
