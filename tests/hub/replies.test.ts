@@ -192,7 +192,10 @@ test('teams, daemons and runs', async () => {
   const headers = { authorization: `Bearer ${token}` }
   await whatIsAnswered('/v1/artifacts/put', fetch(`${hub.url}/v1/artifacts/put?${query}`, { method: 'PUT', headers }))
   await ok(token, 'artifacts/keep', offered)
-  await ok(hub.admin, 'runs/list')
+  const { runs } = await ok(hub.admin, 'runs/list')
+  await ok(hub.admin, 'runs/teams')
+  await ok(hub.admin, 'runs/stats', { team: runs[0].team })
+  await ok(hub.admin, 'teams/history', { team: runs[0].team })
   await ok(hub.admin, 'reviews/list')
   await ok(hub.admin, 'reviews/decide', { review_id, decision: 'approve', comment: 'good', values: { a: 1 } })
   await ok(hub.admin, 'dispatch/tokens/mint', { daemon_id, action: 'execute', run_id })
