@@ -18,6 +18,8 @@ const OUTSIDE: Readonly<Record<string, readonly [times: number, whose: string]>>
   'lib/wire/protocol.ts': [1, 'errors of older hubs, which have a number only as a message'],
   'lib/vendors/atlassian/confluence-attachments.ts': [1, 'a field of Confluence that carries the mark of an entry'],
   'lib/vendors/atlassian/confluence-pages.ts': [2, 'the same field, and the refusal of a title, which has no code'],
+  'lib/web/daemon/edit.tsx': [1, 'reads the place that begins each mistake of a team, as compilers write it'],
+  'lib/web/daemon/plan.tsx': [1, 'decides nothing: a path that the message repeats is not shown twice'],
   'lib/vendors/smtp.ts': [2, 'errors of nodemailer and of mail servers, which have no code for TLS and greetings'],
 }
 
