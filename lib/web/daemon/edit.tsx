@@ -6,7 +6,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import type { Static } from 'typebox'
 import { GetTeamFiles, PlanTeam, SaveTeam } from '../../wire/calls/teams.ts'
 import type { Plan } from '../../wire/records/plans.ts'
-import { ActionButton } from '../kit/actions.tsx'
+import { ActionButton, type Work } from '../kit/actions.tsx'
 import { call, Refusal } from '../kit/api.ts'
 import { Select } from '../kit/fields.tsx'
 import { Failure, useLoaded } from '../kit/parts.tsx'
@@ -19,19 +19,28 @@ const TEAM_FILE = 'team.yml'
 /** How long nobody types before the draft is checked. */
 const TYPED_MS = 250
 
-/** What is typed and not saved, by folder and file. It stays while this tab is open, whatever page it shows. */
-const drafts = signal<Record<string, string>>({})
-
-function setDraft(key: string, text: string | null): void {
-  const { [key]: _, ...others } = drafts.value
-  drafts.value = text === null ? others : { ...others, [key]: text }
+/** What is typed and not saved, and the file as it was when that began: only over this one may the text be saved. */
+interface Draft {
+  text: string
+  base: string
+  sha256: string | null
 }
+
+/** Drafts by folder and file. They stay while this tab is open, whatever page it shows. */
+const drafts = signal<Record<string, Draft>>({})
+
+function setDraft(key: string, draft: Draft | null): void {
+  const { [key]: _, ...others } = drafts.value
+  drafts.value = draft === null ? others : { ...others, [key]: draft }
+}
+
+const differs = ({ text, base }: Draft): boolean => text !== plain(base)
 
 /** The page `#/edit?path=…`. */
 export function EditPage({ path }: { path: string }) {
-  const { data, error, again } = useLoaded(`files ${path}`, () => call(GetTeamFiles, { path }))
+  const { data, error } = useLoaded(`files ${path}`, () => call(GetTeamFiles, { path }))
   useEffect(() => {
-    const warn = (event: BeforeUnloadEvent) => Object.keys(drafts.value).length > 0 && event.preventDefault()
+    const warn = (event: BeforeUnloadEvent) => Object.values(drafts.value).some(differs) && event.preventDefault()
     addEventListener('beforeunload', warn)
     return () => removeEventListener('beforeunload', warn)
   }, [])
@@ -49,55 +58,61 @@ export function EditPage({ path }: { path: string }) {
         </div>
       </header>
       <Failure of={error} />
-      {data && <Editor of={data} again={again} />}
+      {data && <Editor of={data} />}
     </main>
   )
 }
 
-function Editor({ of: disk, again }: { of: Files; again(): void }) {
+function Editor({ of }: { of: Files }) {
   const name = useSignal(TEAM_FILE)
-  /** The files as they were when the text began to differ from them. */
-  const base = useSignal(disk)
-  const changed = useSignal<Files | null>(null)
+  /** The files as this page last read or saved them. */
+  const disk = useSignal(of)
   const caret = useRef<HTMLTextAreaElement>(null)
-  const key = `${disk.path}/${name.value}`
-  const saved = base.value.files[name.value] ?? ''
-  const text = drafts.value[key] ?? plain(saved)
-  const isDraft = text !== plain(saved)
-  const { plan, mistakes, error } = useChecked(base.value.path, name.value === TEAM_FILE ? text : undefined)
-  const names = [...new Set([TEAM_FILE, ...Object.keys(base.value.files)])]
+  const { path } = of
+  // Another file may be chosen while this one is saved.
+  const file = name.value
+  const key = `${path}/${file}`
+  const there: Draft = {
+    text: plain(disk.value.files[file] ?? ''),
+    base: disk.value.files[file] ?? '',
+    sha256: disk.value.sha256[file] ?? null,
+  }
+  const kept = drafts.value[key]
+  const isDraft = kept !== undefined && differs(kept)
+  const draft = isDraft ? kept : there
+  const isChanged = draft.sha256 !== there.sha256
+  const { plan, mistakes, error } = useChecked(path, file === TEAM_FILE ? draft.text : undefined)
+  const names = [...new Set([TEAM_FILE, ...Object.keys(disk.value.files), file])]
   const count = mistakes.length === 1 ? '1 mistake' : `${mistakes.length} mistakes`
 
-  const saveOn = (from: Files) => async (send: Parameters<Parameters<typeof ActionButton>[0]['send']>[0]) => {
-    try {
-      const { sha256 } = await send(SaveTeam, {
-        path: from.path,
-        files: { [name.value]: withEndsOf(saved, text) },
-        base_sha256: { [name.value]: from.sha256[name.value] ?? null },
-      })
-      base.value = {
-        ...from,
-        files: { ...from.files, [name.value]: withEndsOf(saved, text) },
-        sha256: { ...from.sha256, ...sha256 },
-      }
-      changed.value = null
-      setDraft(key, null)
-    } catch (thrown) {
-      if (thrown instanceof Refusal && thrown.code === 'conflict')
-        changed.value = await call(GetTeamFiles, { path: from.path })
-      throw thrown
-    }
+  const read = async () => {
+    disk.value = await call(GetTeamFiles, { path })
   }
+  const saveOver =
+    ({ sha256: over }: Draft): Work =>
+    async send => {
+      const base = withEndsOf(draft.base, draft.text)
+      try {
+        const saved = await send(SaveTeam, { path, files: { [file]: base }, base_sha256: { [file]: over } })
+        const { files, sha256, ...others } = disk.value
+        disk.value = { ...others, files: { ...files, [file]: base }, sha256: { ...sha256, ...saved.sha256 } }
+        // What was typed while it was saved is a draft of what is saved.
+        const later = drafts.value[key]
+        if (later) setDraft(key, { text: later.text, base, sha256: saved.sha256[file] ?? null })
+      } catch (thrown) {
+        if (thrown instanceof Refusal && thrown.code === 'conflict') await read()
+        throw thrown
+      }
+    }
   return (
     <>
       <div class="row filters">
         {names.length > 1 && (
           <Select
             label="File"
-            value={name.value}
+            value={file}
             set={chosen => {
               name.value = chosen
-              changed.value = null
             }}
             of={names.map(each => [each, each] as const)}
           />
@@ -106,7 +121,7 @@ function Editor({ of: disk, again }: { of: Files; again(): void }) {
           {isDraft ? 'Not saved.' : 'As it is on the disk.'} {mistakes.length > 0 && `${count}.`}
         </p>
       </div>
-      {base.value.unread.map(({ path, message }) => (
+      {disk.value.unread.map(({ path, message }) => (
         <p key={path} class="notice awaiting_input">
           <code>{path}</code> is not shown: it {message}.
         </p>
@@ -114,24 +129,24 @@ function Editor({ of: disk, again }: { of: Files; again(): void }) {
       <div class="beside">
         <div>
           <TextEditor
-            label={name.value}
-            value={text}
+            label={file}
+            value={draft.text}
             bad={new Set(mistakes.map(({ line }) => line))}
             area={caret}
-            set={typed => setDraft(key, typed === plain(saved) ? null : typed)}
+            set={text => setDraft(key, { ...draft, text })}
           />
           <Mistakes of={mistakes} go={(line, column) => jump(caret.current!, line, column)} />
           <Failure of={error} />
           <div class="row">
             {isDraft ? (
               <ActionButton
-                key={mistakes.length}
+                key={`${file} ${mistakes.length}`}
                 {...(mistakes.length > 0 && {
-                  question: `${name.value} has ${count}. Saved like this, no run of it begins until it is mended, of triggers neither.`,
+                  question: `${file} has ${count}. Saved like this, no run of it begins until it is mended, of triggers neither.`,
                   confirm: `Save with ${count}`,
                 })}
                 plain={false}
-                send={saveOn(base.value)}
+                send={saveOver(draft)}
               >
                 Save
               </ActionButton>
@@ -142,34 +157,33 @@ function Editor({ of: disk, again }: { of: Files; again(): void }) {
             )}
             {isDraft && (
               <ActionButton
-                question={`Drop what you have typed into ${name.value}?`}
+                question={`Drop what you have typed into ${file}?`}
                 confirm="Drop it"
                 send={async () => {
+                  await read()
                   setDraft(key, null)
-                  changed.value = null
-                  again()
                 }}
               >
                 Drop the changes
               </ActionButton>
             )}
           </div>
-          {changed.value && (
+          {isChanged && (
             <section class="card" aria-label="What somebody else saved">
               <h2>What somebody else saved</h2>
               <p>Your text is still above, and it is not saved. This is what the disk has instead:</p>
-              <pre>{changed.value.files[name.value] ?? 'There is no such file any more.'}</pre>
+              <pre>{disk.value.files[file] ?? 'There is no such file any more.'}</pre>
               <ActionButton
-                question={`Save your text in place of this one? What somebody else wrote into ${name.value} is lost.`}
+                question={`Save your text in place of this one? What somebody else wrote into ${file} is lost.`}
                 confirm="Save mine"
-                send={saveOn(changed.value)}
+                send={saveOver(there)}
               >
                 Save mine over it
               </ActionButton>
             </section>
           )}
         </div>
-        {plan && name.value === TEAM_FILE && <PlanBeside plan={plan} />}
+        {plan && file === TEAM_FILE && <PlanBeside plan={plan} />}
       </div>
     </>
   )
