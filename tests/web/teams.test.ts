@@ -1,11 +1,12 @@
 // The pages of teams, and what the page of a run says of the runs before it, in a real browser.
 
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { until } from '../support/bounded.ts'
 import { files } from '../support/daemon.ts'
 import { addToHub } from '../support/many-runs.ts'
 import { expectAccessible } from './axe.ts'
 import { bothPages } from './both-pages.ts'
-import { hasBrowser } from './browser.ts'
+import { hasBrowser, PATIENCE_MS, startBrowser } from './browser.ts'
 
 // A browser on a busy machine takes its time.
 setDefaultTimeout(180_000)
@@ -55,6 +56,50 @@ describe.skipIf(!hasBrowser)('teams', () => {
     await page.getByText('No run before it completed.').waitFor()
     expect(page.url()).toContain(good)
     expect(await page.locator('.strip [aria-current]').count()).toBe(1)
+  })
+
+  test('are asked for again only while they are in view, and one question at a time', async () => {
+    const { daemon } = await programs()
+    const path = files({ 'team.yml': TEAM('1.0.0').replace('@local/told', '@local/asked') })
+    const run = async () => daemon.ended((await daemon.call('/v1/runs/start', { path })).run_id)
+    await run()
+    // Its clock is set forward, which would stay with a page that other tests use.
+    await using browser = await startBrowser()
+    const page = await browser.newPage()
+    page.setDefaultTimeout(PATIENCE_MS)
+    await page.clock.install()
+    const HISTORY = /teams\/history$/
+    const asked: (() => void)[] = []
+    // The first question is answered at once, and each other when the test says so.
+    await page.route(HISTORY, async route => {
+      if (route.request().postDataJSON().team !== '@local/asked') return route.continue()
+      const { promise, resolve } = Promise.withResolvers<void>()
+      asked.push(resolve)
+      if (asked.length > 1) await promise
+      await route.continue()
+    })
+    await page.goto(`${daemon.url}/#token=${daemon.token}&/teams`)
+    const card = page.locator('.card', { hasText: '@local/asked' })
+    const isInView = (seen: boolean) =>
+      card.evaluate(
+        `card => new Promise(resolve => {
+          card.style.transform = ${seen} ? '' : 'translateY(9000px)'
+          new IntersectionObserver(entries => entries.at(-1).isIntersecting === ${seen} && resolve()).observe(card)
+        })`,
+      )
+    await card.locator('.strip .state').waitFor()
+    await run()
+    await page.clock.runFor(46_000)
+    await until(() => asked.length > 1, 'the second question', PATIENCE_MS)
+    await isInView(false)
+    asked[1]!()
+    await card.locator('.strip .state').nth(1).waitFor()
+    await page.clock.runFor(46_000)
+    await isInView(true)
+    await until(() => asked.length > 2, 'the third question', PATIENCE_MS)
+    expect(asked.length).toBe(3)
+    asked[2]!()
+    await page.unrouteAll({ behavior: 'wait' })
   })
 
   test('of the hub are those of a realm, with who published them', async () => {

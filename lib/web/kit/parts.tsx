@@ -122,18 +122,27 @@ interface Loaded<T> {
   again(): void
 }
 
-/** The reply of `ask`, read again when `key` changes, and every `every` milliseconds while the page is visible. */
-export function useLoaded<T>(key: string, ask: () => Promise<T>, every = 0): Loaded<T> {
+/**
+ * The reply of `ask`, read again when `key` changes, and every `every` milliseconds while the page is visible. It is asked
+ * only while `isWanted`, and not while the same question still waits for its reply.
+ */
+export function useLoaded<T>(key: string, ask: () => Promise<T>, every = 0, isWanted = true): Loaded<T> {
   const data = useSignal<T | null>(null)
   const error = useSignal<unknown>(null)
   const count = useSignal(0)
+  const wanted = useRef(isWanted)
+  wanted.current = isWanted
+  const reload = useRef(() => {})
   useEffect(() => {
     data.value = null
     error.value = null
   }, [key])
   useEffect(() => {
     let live = true
+    let isAsked = false
     const load = async () => {
+      if (isAsked || !wanted.current) return
+      isAsked = true
       try {
         const found = await ask()
         if (!live) return
@@ -142,8 +151,11 @@ export function useLoaded<T>(key: string, ask: () => Promise<T>, every = 0): Loa
         error.value = null
       } catch (thrown) {
         if (live) error.value = thrown
+      } finally {
+        isAsked = false
       }
     }
+    reload.current = load
     void load()
     const timer = every > 0 ? setInterval(() => !document.hidden && void load(), every) : undefined
     return () => {
@@ -151,6 +163,7 @@ export function useLoaded<T>(key: string, ask: () => Promise<T>, every = 0): Loa
       clearInterval(timer)
     }
   }, [key, count.value, token.value])
+  useEffect(() => reload.current(), [isWanted])
   return { data: data.value, error: error.value, again: () => void count.value++ }
 }
 

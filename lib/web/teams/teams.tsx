@@ -17,8 +17,9 @@ import { Strip } from './strip.tsx'
 
 const SHOWN = 20
 const DAY_MS = 86_400_000
-/** So often the runs of a team that is in view are asked for again. */
+/** So often the runs of a team that is in view are asked for again, and its numbers of days. */
 const REFRESH_MS = 15_000
+const NUMBERS_MS = 60_000
 
 type History = Static<typeof GetTeamHistory.data>['runs']
 type Stats = Static<typeof GetRunStats.data>
@@ -32,10 +33,13 @@ interface Props {
 
 export function TeamCard({ team, place, children }: Props) {
   const card = useRef<HTMLLIElement>(null)
-  const isSeen = useSignal(false)
+  const isInView = useSignal(false)
+  // What is drawn stays, so that nothing moves while somebody scrolls.
+  const wasSeen = useRef(false)
+  wasSeen.current ||= isInView.value
   useEffect(() => {
     const observer = new IntersectionObserver(entries => {
-      if (entries.some(({ isIntersecting }) => isIntersecting)) isSeen.value = true
+      isInView.value = entries.at(-1)?.isIntersecting ?? false
     })
     observer.observe(card.current!)
     return () => observer.disconnect()
@@ -45,8 +49,8 @@ export function TeamCard({ team, place, children }: Props) {
       <h2 class="wrap">
         <a href={withQuery(to('runs'), { team, realm: place.realm_id ?? '' })}>{team}</a>
       </h2>
-      {isSeen.value && (
-        <TeamFacts team={team} place={place}>
+      {wasSeen.current && (
+        <TeamFacts team={team} place={place} isInView={isInView.value}>
           {children}
         </TeamFacts>
       )}
@@ -54,32 +58,41 @@ export function TeamCard({ team, place, children }: Props) {
   )
 }
 
-function TeamFacts({ team, place, children }: Props) {
+function TeamFacts({ team, place, isInView, children }: Props & { isInView: boolean }) {
   const key = `${team} ${place.realm_id}`
   const about = { ...inPlace(place), team }
   const found = useLoaded(
     `team ${key}`,
     async () => {
-      const since = (days: number) => now.peek() - days * DAY_MS
-      const [history, week, month, next] = await Promise.all([
+      const [history, next] = await Promise.all([
         call(GetTeamHistory, { ...about, limit: SHOWN }),
-        call(GetRunStats, { ...about, since: since(7) }),
-        call(GetRunStats, { ...about, since: since(30) }),
         call(ListTriggers, { ...about, limit: 100 }),
       ])
-      return { runs: history.runs, week, month, next: nextOf(next.triggers) }
+      return { runs: history.runs, next: nextOf(next.triggers) }
     },
     REFRESH_MS,
+    isInView,
   )
-  if (!found.data) return found.error ? <Failure of={found.error} /> : <div class="loading" aria-busy="true" />
-  const { runs, week, month, next } = found.data
+  const numbers = useLoaded(
+    `numbers ${key}`,
+    async () => {
+      const of = (days: number) => call(GetRunStats, { ...about, since: now.peek() - days * DAY_MS })
+      const [week, month] = await Promise.all([of(7), of(30)])
+      return { week, month }
+    },
+    NUMBERS_MS,
+    isInView,
+  )
+  const error = found.error ?? numbers.error
+  if (!found.data || !numbers.data) return error ? <Failure of={error} /> : <div class="loading" aria-busy="true" />
+  const { runs, next } = found.data
   return (
     <>
       {runs.length === 0 && <p class="quiet small">It has not run yet.</p>}
       {runs.length > 0 && (
         <>
           <Strip runs={runs} />
-          <Numbers week={week} month={month} />
+          <Numbers {...numbers.data} />
         </>
       )}
       {next && (
