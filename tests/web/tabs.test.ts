@@ -49,6 +49,44 @@ describe.skipIf(!hasBrowser)('tabs', () => {
     }
   })
 
+  test('of a home ask the others for another token once theirs is refused', async () => {
+    const { daemon } = await programs()
+    const first = await openDaemon('settings')
+    const set = (tab: Page) => tab.getByRole('button', { name: 'Set', exact: true })
+    await set(first).waitFor()
+    // A tab that was opened before the token changed: it has one, so that it asks nobody at its start.
+    const { origin } = new URL(first.url())
+    const second = await another(first, `${origin}/health`)
+    await second.evaluate(`sessionStorage.setItem('cadre-local-token', 'old')`)
+    await second.goto(`${origin}/#/settings`)
+    await set(second).waitFor()
+    expect(await kept(second, 'sessionStorage')).toContain(daemon.token)
+  })
+
+  test('of a home take no token that was refused', async () => {
+    const { daemon } = await programs()
+    const first = await openDaemon('settings')
+    const { origin } = new URL(first.url())
+    const second = await another(first, `${origin}/health`)
+    await first.goto('about:blank')
+    // It answers with the refused token before the valid one.
+    await second.evaluate(`
+      globalThis.asked = 0
+      globalThis.channel = new BroadcastChannel('cadre-token')
+      channel.onmessage = ({ data }) => {
+        if (data !== 'ask') return
+        asked++
+        for (const token of ['old', '${daemon.token}']) channel.postMessage({ token })
+      }
+    `)
+    await first.goto(`${origin}/health`)
+    await first.evaluate(`sessionStorage.setItem('cadre-local-token', 'old')`)
+    await first.goto(`${origin}/#/settings`)
+    await first.getByRole('button', { name: 'Set', exact: true }).waitFor()
+    expect(await kept(first, 'sessionStorage')).toContain(daemon.token)
+    expect(await second.evaluate('asked')).toBe(1)
+  })
+
   test('of a hub are signed out together', async () => {
     const { world } = await programs()
     const first = await openHub('account')

@@ -8,7 +8,7 @@ import type { Call } from '../../wire/call.ts'
 import type { ReadingPath } from '../../wire/reads.ts'
 import type { AskedReview } from '../../wire/records/review-records.ts'
 import { heard, isInDoubt, lost, missed } from './connection.ts'
-import { shareToken, tellToken } from './tabs.ts'
+import { askToken, shareToken, tellToken } from './tabs.ts'
 
 const KEY = 'cadre-local-token'
 
@@ -65,8 +65,18 @@ export function keepToken(text: string | null): void {
   tellToken(text)
 }
 
+/** Tokens that the daemon refused. This tab does not take them from others, or they would hand each other one for ever. */
+const refused = new Set<string | null>()
+
 /** From now on this tab has the token of the others. */
-export const joinTabs = (): void => shareToken(() => token.peek(), setToken)
+export function joinTabs(): void {
+  shareToken(
+    () => token.peek(),
+    text => {
+      if (!refused.has(text)) setToken(text)
+    },
+  )
+}
 
 export class Refusal extends Error {
   readonly code: string
@@ -79,7 +89,7 @@ export class Refusal extends Error {
   }
 }
 
-/** The reply to a request with the local token. A token that the daemon refuses is dropped. */
+/** The reply to a request with the local token. One that the daemon refuses is dropped; another tab may have a valid one. */
 async function askDaemon(path: string, init: RequestInit = {}): Promise<Response> {
   const given = token.value
   const headers = { ...init.headers, ...(given !== null && { authorization: `Bearer ${given}` }) }
@@ -94,7 +104,11 @@ async function askDaemon(path: string, init: RequestInit = {}): Promise<Response
   }
   heard(reply, sentAt)
   if (reply.status !== 401 || given === null) return reply
-  if (token.value === given) setToken(null)
+  refused.add(given)
+  if (token.value === given) {
+    setToken(null)
+    askToken()
+  }
   return askDaemon(path, init)
 }
 

@@ -13,8 +13,11 @@ export function shareToken(get: () => string | null, set: (token: string | null)
       // The link of a stranger, with a wrong token, spoils no other tab.
     } else if (data.token === null || get() === null) set(data.token)
   }
-  if (get() === null) channel.postMessage('ask' satisfies Told)
+  if (get() === null) askToken()
 }
+
+/** Asks the other tabs for the token. */
+export const askToken = (): void => channel.postMessage('ask' satisfies Told)
 
 /** Tells the other tabs the token, or that it is to be forgotten. */
 export const tellToken = (token: string | null): void => channel.postMessage({ token } satisfies Told)
