@@ -91,14 +91,18 @@ describe.skipIf(!hasBrowser)('teams', () => {
     await run()
     await page.clock.runFor(46_000)
     await until(() => asked.length > 1, 'the second question', PATIENCE_MS)
+    // A reply that does not come is not waited for without end.
+    await page.clock.runFor(46_000)
+    await until(() => asked.length > 2, 'the same question again', PATIENCE_MS)
     await isInView(false)
-    asked[1]!()
+    const before = asked.length
+    for (const answer of asked) answer()
     await card.locator('.strip .state').nth(1).waitFor()
     await page.clock.runFor(46_000)
     await isInView(true)
-    await until(() => asked.length > 2, 'the third question', PATIENCE_MS)
-    expect(asked.length).toBe(3)
-    asked[2]!()
+    await until(() => asked.length > before, 'another question', PATIENCE_MS)
+    expect(asked.length).toBeLessThan(before + 3)
+    for (const answer of asked) answer()
     await page.unrouteAll({ behavior: 'wait' })
   })
 

@@ -122,9 +122,12 @@ interface Loaded<T> {
   again(): void
 }
 
+/** After this long a reply is not waited for any more: its connection may have died without a word. */
+const SILENT_MS = 60_000
+
 /**
  * The reply of `ask`, read again when `key` changes, and every `every` milliseconds while the page is visible. It is asked
- * only while `isWanted`, and not while the same question still waits for its reply.
+ * only while `isWanted`, and not while the same question still waits for its reply, unless that has not come for long.
  */
 export function useLoaded<T>(key: string, ask: () => Promise<T>, every = 0, isWanted = true): Loaded<T> {
   const data = useSignal<T | null>(null)
@@ -139,20 +142,23 @@ export function useLoaded<T>(key: string, ask: () => Promise<T>, every = 0, isWa
   }, [key])
   useEffect(() => {
     let live = true
-    let isAsked = false
+    /** When the question was asked whose reply is waited for; null: none is. */
+    let asked: number | null = null
     const load = async () => {
-      if (isAsked || !wanted.current) return
-      isAsked = true
+      const now = performance.now()
+      if (!wanted.current || (asked !== null && now - asked < SILENT_MS)) return
+      asked = now
+      const isLatest = () => live && asked === now
       try {
         const found = await ask()
-        if (!live) return
+        if (!isLatest()) return
         // An equal reply must not draw the page again.
         if (JSON.stringify(found) !== JSON.stringify(data.peek())) data.value = found
         error.value = null
       } catch (thrown) {
-        if (live) error.value = thrown
+        if (isLatest()) error.value = thrown
       } finally {
-        isAsked = false
+        if (asked === now) asked = null
       }
     }
     reload.current = load
