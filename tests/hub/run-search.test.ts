@@ -11,14 +11,13 @@ import { MOST_COUNTED } from '../../lib/wire/budget.ts'
 import { ENDED_RUN_STATES, RUN_STATES } from '../../lib/wire/states.ts'
 import { AGAIN, freshPostgres, startTestHub, type TestHub } from '../support/hub.ts'
 import { runIdAt } from '../support/listed-runs.ts'
+import { addRealm } from '../support/many-runs.ts'
 import { runChange } from '../support/sync.ts'
 
 let hub: TestHub
 beforeAll(async () => {
   hub = await startTestHub()
-  const { realms } = hub.store
-  const [first] = await hub.store.db.select().from(realms)
-  await hub.store.write(tx => tx.insert(realms).values({ ...first!, id: 'other', slug: 'other' }))
+  await addRealm(hub, 'other')
 })
 afterAll(() => hub.stop())
 

@@ -3,14 +3,12 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { startTestHub, type TestHub } from '../support/hub.ts'
-import { addToHub, madeId } from '../support/many-runs.ts'
+import { addRealm, addToHub, madeId } from '../support/many-runs.ts'
 
 let hub: TestHub
 beforeAll(async () => {
   hub = await startTestHub()
-  const { realms } = hub.store
-  const [first] = await hub.store.db.select().from(realms)
-  await hub.store.write(tx => tx.insert(realms).values({ ...first!, id: 'other', slug: 'other' }))
+  await addRealm(hub, 'other')
 })
 afterAll(() => hub.stop())
 

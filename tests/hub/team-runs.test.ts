@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { statsOfTeam } from '../../lib/hub/reports/team-runs.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 import { runIdAt } from '../support/listed-runs.ts'
+import { addRealm } from '../support/many-runs.ts'
 import { statementsOf } from '../support/statements.ts'
 
 const DAY = 86_400_000
@@ -15,9 +16,7 @@ const dayOf = (at: number) => new Date(at).toISOString().slice(0, 10)
 let hub: TestHub
 beforeAll(async () => {
   hub = await startTestHub()
-  const { realms } = hub.store
-  const [first] = await hub.store.db.select().from(realms)
-  await hub.store.write(tx => tx.insert(realms).values({ ...first!, id: 'other', slug: 'other' }))
+  await addRealm(hub, 'other')
 })
 afterAll(() => hub.stop())
 

@@ -42,3 +42,9 @@ export async function addToHub({ store }: TestHub, realm: string, made: readonly
   })
   await store.write(tx => tx.insert(store.runs).values(rows))
 }
+
+/** Adds a realm besides the one that a hub of tests has, of the same org. */
+export async function addRealm({ store }: TestHub, id: string): Promise<void> {
+  const [first] = await store.db.select().from(store.realms)
+  await store.write(tx => tx.insert(store.realms).values({ ...first!, id, slug: id }))
+}
